@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { inspect, parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
@@ -99,32 +99,30 @@ export async function main(args: readonly string[], host: Host = THIS_PROCESS): 
     }
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    const [text, ...unexpected] = describeFailure(error, hints);
+    const text = describeFailure(error, hints);
     if (isService && env.NODE_ENV === "production") {
       // Not LOG_LEVEL, which may be what is wrong.
       const instance = instanceAt(env.PORT || 4000);
-      createLogger("error", host.logStream).error({ instance, err: unexpected[0] }, text);
-    } else host.printError(text, ...unexpected);
+      createLogger("error", host.logStream).error({ instance }, text);
+    } else host.printError(text);
     return 1;
   }
 }
 
 /**
- * Returns what to say when a command fails, and the error if it is unexpected. `hints`: warnings
- * about variables, which may explain the failure.
+ * Returns what to say when a command fails. `hints`: warnings about variables, which may explain
+ * the failure.
  */
-function describeFailure(
-  error: unknown,
-  hints: readonly string[],
-): [text: string, error?: unknown] {
+function describeFailure(error: unknown, hints: readonly string[]): string {
   const { code, message, syscall } = error as NodeJS.ErrnoException;
-  if (error instanceof ConfigError) return [[message, ...hints].join("\n  - ")];
-  const start = "Tributary cannot start:";
-  if (code === "ERR_SOCKET_BAD_PORT" || syscall === "listen" || syscall === "getaddrinfo")
-    return [
-      `${start} ${message}. HOST must be an address of this machine, and ports must be free, and ones that this user may open.`,
-    ];
-  return [start, error];
+  if (error instanceof ConfigError) return [message, ...hints].join("\n  - ");
+  const isListenError =
+    code === "ERR_SOCKET_BAD_PORT" || syscall === "listen" || syscall === "getaddrinfo";
+  return `Tributary cannot start: ${
+    isListenError
+      ? `${message}. HOST must be an address of this machine, and ports must be free, and ones that this user may open.`
+      : inspect(error)
+  }`;
 }
 
 /** Names this replica in its log lines. */
@@ -209,14 +207,14 @@ async function serve(
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const { host, port, adminPort } = config;
-  const server = open(await listen(gateway.api, { host, port }));
+  const { adminPort } = config;
+  const server = open(await listen(gateway.api, config));
   // Stays open until the process exits, so that /readyz and the metrics show the progress of a
   // shutdown.
   const admin =
     adminPort === undefined
       ? undefined
-      : open(await listen(gateway.admin, { host, port: adminPort }));
+      : open(await listen(gateway.admin, { ...config, port: adminPort }));
 
   const { promise: exitCode, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: MonotonicTime | undefined;
@@ -224,8 +222,6 @@ async function serve(
    * Waits for requests and transactions in flight. A second signal or the timeout ends the wait.
    */
   async function stop(graceMs: number): Promise<void> {
-    // The start has failed.
-    if (openParts.disposed) return;
     if (firstSignalAt !== undefined) {
       if (msSince(firstSignalAt) >= SECOND_SIGNAL_MS) end(1);
       return;

@@ -115,7 +115,6 @@ function checkCredit(dollars: number | undefined): Finding {
 async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): Promise<Finding> {
   if (!redis) return good("REDIS_URL", "not set: right for one replica, wrong for several");
   const host = urls.map((url) => url.host).join();
-  await redis.ready;
   const deadline = addMs(monotonicNow(), REDIS_TIMEOUT_MS);
   let info: string | undefined;
   do info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });

@@ -96,7 +96,11 @@ export async function startSandbox({
     chain.setBalance(address, BigInt(balance));
     return {
       ...profile,
-      ...{ address, creatorVault, vaultTokens, ammVaultAuthority, ammVault },
+      address,
+      creatorVault,
+      vaultTokens,
+      ammVaultAuthority,
+      ammVault,
       coins: (seedCoins as SeedCoin[]).map(({ curveFees = "0", poolFees, ...coin }) => {
         coins.launch({ ...coin, creator: address, fees: BigInt(curveFees) });
         if (poolFees) coins.migrate(coin.mint, BigInt(poolFees));

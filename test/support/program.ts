@@ -44,6 +44,7 @@ export function runMain(env: Record<string, string>, args: readonly string[] = [
     onSignal: (listener) => (stop = listener),
   }).finally(() => (hasEnded = true));
   onTestFinished(() => {
+    if (hasEnded) return;
     stop?.("SIGINT");
     // Ends it if it still waits when a second signal counts.
     setTimeout(() => stop?.("SIGINT"), 1_100).unref();
