@@ -90,8 +90,11 @@ export async function main(args: readonly string[], host: Host = THIS_PROCESS): 
     if (command === "doctor") {
       const config = readConfig(env);
       const { examine } = await import("./commands/doctor.ts");
-      const platform = values.platform ? { mints } : undefined;
-      return await examine(config, host.print, { warnings, id: values.id, platform });
+      return await examine(config, host.print, {
+        warnings,
+        id: values.id,
+        mints: values.platform ? mints : undefined,
+      });
     }
     if (command === "status") {
       const { showStatus } = await import("./commands/status.ts");

@@ -43,24 +43,21 @@ const ALL_COLLECTS = { minCollectLamports: toLamports(1), rpcCallsPerSecond: 1_0
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
-/** What to check besides the variables. */
-interface Checks {
-  readonly warnings: readonly string[];
-  /** A social id whose address to print. */
-  readonly id?: string | undefined;
-  /** Simulates the launch platform's instructions, for the coins with these mints. */
-  readonly platform?: { readonly mints: readonly string[] } | undefined;
-}
-
 /**
  * Checks a configuration against its upstreams without spending anything. Prints each finding as
- * soon as it is known. Returns the exit code: 1 if something is at fault.
+ * soon as it is known. Returns the exit code: 1 if something is at fault. `id`: a social id whose
+ * address to print. `mints`: coins with which to simulate the launch platform's instructions.
  */
 export async function examine(
   config: Config,
   print: (line: string) => void,
-  { warnings, id, platform }: Checks,
+  options: {
+    warnings: readonly string[];
+    id: string | undefined;
+    mints: readonly string[] | undefined;
+  },
 ): Promise<number> {
+  const { warnings, id, mints } = options;
   const atFault = new Set<string>();
   function report({ state, variable, text }: Finding): void {
     print(`${LABELS[state]}  ${variable}: ${text}`);
@@ -77,7 +74,7 @@ export async function examine(
   );
   const redis =
     redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
-  const socialId = id === undefined ? undefined : toSocialId(id);
+  const socialId = toSocialId(id ?? "");
   const address = socialId && chain.addressesOf(socialId).address;
   if (address !== undefined) {
     const text = `the address of id ${id} is ${address}: compare it with the escrow program's`;
@@ -93,7 +90,7 @@ export async function examine(
     checkNetwork(),
     checkRedis(redis, redisUrl).then(report),
   ]);
-  if (platform) await comparePlatform({ chain, redis, programs, address, report, ...platform });
+  if (mints) await comparePlatform({ chain, redis, programs, address, report, mints });
   redis?.close();
   print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : "Nothing is wrong.");
   return atFault.size > 0 ? 1 : 0;
