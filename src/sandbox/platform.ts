@@ -1,11 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { deriveAddress } from "../chain/primitives/derive-address.ts";
-import {
-  LAUNCHPAD_AMM_PROGRAM_ID,
-  LAUNCHPAD_FEES_PROGRAM_ID,
-  LAUNCHPAD_PROGRAM_ID,
-} from "../chain/launchpad/program-ids.ts";
+import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
 import { setProgramAccount } from "./chain/accounts.ts";
 import type { Chain } from "./chain/chain.ts";
 
@@ -14,10 +10,10 @@ import type { Chain } from "./chain/chain.ts";
  * stand-ins.
  */
 export const PROGRAMS = [
-  { name: "LAUNCHPAD", id: LAUNCHPAD_PROGRAM_ID, file: "pump.so", standIn: "launchpad.so" },
-  { name: "AMM", id: LAUNCHPAD_AMM_PROGRAM_ID, file: "pump_amm.so", standIn: "amm.so" },
+  { name: "LAUNCHPAD", file: "pump.so", standIn: "launchpad.so" },
+  { name: "AMM", file: "pump_amm.so", standIn: "amm.so" },
   // The gateway only checks that it exists, and reads accounts that it owns: any program will do.
-  { name: "FEES", id: LAUNCHPAD_FEES_PROGRAM_ID, file: "pump_fees.so", standIn: "launchpad.so" },
+  { name: "FEES", file: "pump_fees.so", standIn: "launchpad.so" },
 ] as const;
 
 export const standInFile = (name: string) =>
@@ -25,8 +21,8 @@ export const standInFile = (name: string) =>
 
 /** The launch platform's own programs in a folder, or the sandbox's stand-ins. */
 export const programsIn = (folder: string | undefined) =>
-  PROGRAMS.map(({ id, file, standIn }) => ({
-    id,
+  PROGRAMS.map(({ name, file, standIn }) => ({
+    id: LAUNCHPAD_PROGRAMS[name],
     file: folder === undefined ? standInFile(standIn) : join(folder, file),
   }));
 
@@ -36,8 +32,8 @@ export const programsIn = (folder: string | undefined) =>
  * in November 2026.
  */
 const CONFIGS = [
-  [LAUNCHPAD_PROGRAM_ID, "global", "a7e8e8b1c86c727f", 1_088],
-  [LAUNCHPAD_AMM_PROGRAM_ID, "global_config", "95089ccaa0fcb0d9", 949],
+  [LAUNCHPAD_PROGRAMS.LAUNCHPAD, "global", "a7e8e8b1c86c727f", 1_088],
+  [LAUNCHPAD_PROGRAMS.AMM, "global_config", "95089ccaa0fcb0d9", 949],
 ] as const;
 
 /** Creates the configuration accounts of the launch platform's programs. */

@@ -109,8 +109,11 @@ export function createChain(
 
   /** Adds a transaction to the current block. */
   function land(transaction: Omit<SandboxTransaction, "slot" | "blockTime">): void {
-    const [slot, blockTime] = [slots.slot("processed"), slots.blockTime()];
-    ledger.set(transaction.signature, { ...transaction, slot, blockTime });
+    ledger.set(transaction.signature, {
+      ...transaction,
+      slot: slots.slot("processed"),
+      blockTime: slots.blockTime(),
+    });
   }
 
   /**

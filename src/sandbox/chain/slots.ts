@@ -80,10 +80,12 @@ export function createSlots(
       const { blockhash, height } = latest(commitment);
       return { blockhash, lastValidBlockHeight: height + VALID_BLOCKS };
     },
-    isBlockhashValid(blockhash: string): boolean {
-      const block = blocks.find((other) => other.blockhash === blockhash);
-      return block !== undefined && latest("processed").height <= block.height + VALID_BLOCKS;
-    },
+    isBlockhashValid: (blockhash: string) =>
+      blocks.some(
+        (block) =>
+          block.blockhash === blockhash &&
+          latest("processed").height <= block.height + VALID_BLOCKS,
+      ),
     /** The time of the latest block, in seconds since 1970. */
     blockTime: () => latest("processed").time,
     /** Advances at once by `count` slots. The latest blockhash expires after more than 150. */
