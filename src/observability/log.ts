@@ -15,8 +15,7 @@ const STANDARD_OUTPUT_FD = 1;
 
 let standardOutput: DestinationStream | undefined;
 let droppedCount = 0;
-/** Is called with the number of lines that were dropped, once standard output takes lines again. */
-let reportDropped: ((lines: number) => void) | undefined;
+let dropReporter: Logger | undefined;
 /** All loggers share one buffer. The first line opens the stream. */
 const STANDARD_OUTPUT: DestinationStream = {
   write(line) {
@@ -38,9 +37,7 @@ export const droppedLines = () => droppedCount;
 
 /** Lets `log` say how many lines were dropped, once standard output takes lines again. */
 export function reportDroppedLines(log: Logger): void {
-  reportDropped = (lines) => {
-    log.warn({ lines }, "log lines were dropped: standard output was full for too long");
-  };
+  dropReporter = log;
 }
 
 /** Never blocks: lines wait in memory while a pipe or disk is full, and for a second at the exit. */
@@ -64,9 +61,13 @@ function openStandardOutput(): DestinationStream {
     .on("drop", () => droppedCount++)
     // All lines are written.
     .on("drain", () => {
-      if (droppedCount === reportedCount) return;
-      reportDropped?.(droppedCount - reportedCount);
+      const lines = droppedCount - reportedCount;
+      if (lines === 0) return;
       reportedCount = droppedCount;
+      dropReporter?.warn(
+        { lines },
+        "log lines were dropped: standard output was full for too long",
+      );
     });
   const flushSync = output.flushSync.bind(output);
   // Pino calls it at the exit, and would repeat a failing write forever.
