@@ -26,9 +26,8 @@ const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIA
 /** Lists every problem with the environment, one per line. No line quotes a secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  constructor(problems: readonly string[], hints: readonly string[] = []) {
-    const lines = problems.map((problem) => `  - ${problem}`);
-    super(["Tributary cannot start:", ...lines, ...hints].join("\n"));
+  constructor(problems: readonly string[]) {
+    super(["Tributary cannot start:", ...problems].join("\n  - "));
   }
 }
 
@@ -102,11 +101,10 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",
     );
-  if (problems.length > 0 || !settings.success || !secrets.success)
-    throw new ConfigError(
-      problems,
-      UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT],
-    );
+  if (problems.length > 0 || !settings.success || !secrets.success) {
+    if (!UPSTREAM_VARIABLES.every((name) => present[name])) problems.push(SANDBOX_HINT);
+    throw new ConfigError(problems);
+  }
   const maxCost = Settings.shape.RATE_LIMIT_MAX.parse(env.RATE_LIMIT_MAX || undefined);
   return { ...inCamelCase(settings.data), maxCost, secrets: inCamelCase(secrets.data) };
 }
