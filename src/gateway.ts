@@ -44,7 +44,11 @@ export function createGateway(
   const settings = { ...config, ...overrides };
   const streams = createStreams(settings, registry);
   const { api, admin } = createHttpApi({
-    ...{ ...shared, settings, streams, health, sandbox },
+    ...shared,
+    settings,
+    streams,
+    health,
+    sandbox,
     handleFormat: format,
     useCases: createUseCases({ ...chain, handleFormat: format }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
@@ -94,7 +98,8 @@ export function createGateway(
       await health.waitForStart(
         Promise.all([
           checkChain({
-            ...{ ...shared, report },
+            ...shared,
+            report,
             setFeePayerBalance(lamports) {
               health.chainRead();
               chain.metrics.setBalance(lamports);

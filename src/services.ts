@@ -60,7 +60,10 @@ export function createServices(config: Config, log: Logger, overrides: Overrides
 function createShared(config: Config, log: Logger, overrides: Overrides) {
   const registry = new Registry();
   const base = {
-    ...{ config, log, overrides, registry },
+    config,
+    log,
+    overrides,
+    registry,
     warnings: createWarnings(log),
     callUpstream: createCallUpstream(registry),
     budgetMetrics: createBudgetMetrics(registry),
@@ -117,8 +120,13 @@ export function createChainServices(needs: ServiceNeeds) {
     metrics: budgetMetrics,
   });
   const shared = {
-    ...{ ...base, ...settings, maxRentLamports: MAX_RENT_LAMPORTS, ...overrides },
-    ...{ feePayer, chainCallPlan, ownCalls: chainCallPlan.own },
+    ...base,
+    ...settings,
+    maxRentLamports: MAX_RENT_LAMPORTS,
+    ...overrides,
+    feePayer,
+    chainCallPlan,
+    ownCalls: chainCallPlan.own,
   };
   const rpc = createRpc({ ...shared, urls: secrets.solanaRpcUrl });
   const floors = createFloors(shared);
@@ -139,7 +147,8 @@ export function createChainServices(needs: ServiceNeeds) {
   const confirmation = createConfirmation(reading);
   const simulations = createSimulations(reading);
   const prepare = createPrepare({
-    ...{ ...reading, simulations },
+    ...reading,
+    simulations,
     feePayer: createFeePayer({
       ...shared,
       keypair: secrets.feePayerKeypair,
@@ -151,8 +160,17 @@ export function createChainServices(needs: ServiceNeeds) {
   const flights = createFlights(collecting);
 
   return {
-    ...{ rpc, readWallets, balances, readUnits, composer, simulations, floors, failures, flights },
-    ...{ chainCallPlan, metrics },
+    rpc,
+    readWallets,
+    balances,
+    readUnits,
+    composer,
+    simulations,
+    floors,
+    failures,
+    flights,
+    chainCallPlan,
+    metrics,
     collector: createCollector({ ...collecting, flights }),
     history: createHistory(reading),
     live: createLiveBalances({ ...reading, batches: chainCallPlan.batchesOf("streams") }),

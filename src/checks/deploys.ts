@@ -42,7 +42,8 @@ export async function readPrograms(
       const deploySlot = decodeDeploySlot(programData?.data);
       const isCredible = deploySlot !== undefined && deploySlot <= slot;
       results[i] = {
-        ...{ name, id },
+        name,
+        id,
         isDeployed: program?.executable === true,
         deploySlot: isCredible ? deploySlot : undefined,
       };

@@ -112,7 +112,8 @@ export async function startSandbox({
   const methods = createMethods(chain);
   const [rpc, social] = await Promise.all([
     createLoopbackServer({
-      ...{ host, port: rpcPort },
+      host,
+      port: rpcPort,
       handle: ({ body }) => answerJsonRpc(body, methods),
     }),
     createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),

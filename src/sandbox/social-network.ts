@@ -80,7 +80,10 @@ export async function createSocialNetwork(options: {
 function toUser(account: NetworkAccount, baseUrl: string): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
   return {
-    ...{ id, name, username: handle, verified },
+    id,
+    name,
+    username: handle,
+    verified,
     public_metrics: { followers_count: followers },
     profile_image_url: picture && baseUrl + picture,
   };

@@ -166,10 +166,15 @@ function toTransactionJson(transaction: SandboxTransaction): object {
   const { slot, blockTime, version, signatures, message } = transaction;
   const { err, preBalances, postBalances, innerInstructions } = transaction;
   return {
-    ...{ slot, blockTime, version },
+    slot,
+    blockTime,
+    version,
     transaction: { signatures, message },
     meta: {
-      ...{ err, preBalances, postBalances, innerInstructions },
+      err,
+      preBalances,
+      postBalances,
+      innerInstructions,
       fee: transaction.feeLamports,
       logMessages: transaction.logs,
       computeUnitsConsumed: transaction.unitsConsumed,
