@@ -90,13 +90,13 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
         `${name}: expected a URL that starts with http:// or https:// (the value is not shown here)`,
       );
   }
-  for (const range of settings.data?.TRUSTED_CALLERS ?? []) {
-    if (settings.data?.TRUST_PROXY.some((proxies) => overlap(range, proxies)))
+  const { TRUSTED_CALLERS, TRUST_PROXY, NODE_ENV, CORS_ORIGINS, PUBLIC_URL } = settings.data ?? {};
+  for (const range of TRUSTED_CALLERS ?? []) {
+    if (TRUST_PROXY?.some((proxies) => overlap(range, proxies)))
       problems.push(
         `TRUSTED_CALLERS: expected no address of TRUST_PROXY, which all callers may seem to have, got "${range}"`,
       );
   }
-  const { NODE_ENV, CORS_ORIGINS, PUBLIC_URL } = settings.data ?? {};
   if (NODE_ENV === "production" && CORS_ORIGINS && !PUBLIC_URL)
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",

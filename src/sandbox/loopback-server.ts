@@ -20,13 +20,15 @@ type Handle = (request: LoopbackRequest) => LoopbackAnswer | Promise<LoopbackAns
 export type LoopbackServer = Awaited<ReturnType<typeof createLoopbackServer>>;
 
 /** Starts an HTTP server on `host` at `port`, or at any free port if `port` is 0. */
-export async function createLoopbackServer(options: {
+export async function createLoopbackServer({
+  host = "127.0.0.1",
+  port,
+  handle,
+}: {
   host?: string | undefined;
   port: number;
   handle: Handle;
 }) {
-  const { host = "127.0.0.1", port, handle } = options;
-
   async function answer(incoming: IncomingMessage): Promise<LoopbackAnswer> {
     const { headers, socket } = incoming;
     try {

@@ -10,12 +10,7 @@ import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { toInstructionJson, type WireTransaction } from "./wire-transaction.ts";
 
-export interface ChainAccount {
-  readonly lamports: bigint;
-  readonly owner: string;
-  readonly data: Uint8Array;
-  readonly executable: boolean;
-}
+export type ChainAccount = ReturnType<typeof toChainAccount>;
 
 /**
  * A transaction in a block. It paid its fee even if it failed.
@@ -176,7 +171,7 @@ export function createChain(
 
 const toAddress = (bytes: Uint8Array) => new PublicKey(bytes).toBase58();
 
-function toChainAccount(account: Account): ChainAccount {
+function toChainAccount(account: Account) {
   return {
     lamports: account.lamports(),
     owner: toAddress(account.owner()),

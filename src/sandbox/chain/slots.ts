@@ -31,7 +31,6 @@ const SLOTS_WITHOUT_BLOCK = 22_000_000;
 interface Block {
   readonly slot: number;
   readonly blockhash: string;
-  readonly height: number;
   /** In seconds since 1970. */
   readonly time: number;
   readonly madeAt: MonotonicTime;
@@ -51,7 +50,6 @@ export function createSlots(
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       slot += 1;
-      const height = slot - SLOTS_WITHOUT_BLOCK;
       const time = Math.floor(now() / 1000);
       svm.warpToSlot(BigInt(slot));
       const clock = svm.getClock();
@@ -59,7 +57,7 @@ export function createSlots(
       svm.setClock(clock);
       svm.expireBlockhash();
       const blockhash = svm.latestBlockhash();
-      blocks.push({ slot, blockhash, height, time, madeAt: monotonicNow() });
+      blocks.push({ slot, blockhash, time, madeAt: monotonicNow() });
       if (blocks.length > KEPT_BLOCKS) blocks.shift();
     }
   }
@@ -75,16 +73,15 @@ export function createSlots(
   return {
     /** The slot of the latest block at that commitment. */
     slot: (commitment: Commitment) => latest(commitment).slot,
-    blockHeight: (commitment: Commitment) => latest(commitment).height,
+    blockHeight: (commitment: Commitment) => latest(commitment).slot - SLOTS_WITHOUT_BLOCK,
     latestBlockhash(commitment: Commitment) {
-      const { blockhash, height } = latest(commitment);
-      return { blockhash, lastValidBlockHeight: height + VALID_BLOCKS };
+      const { blockhash, slot } = latest(commitment);
+      return { blockhash, lastValidBlockHeight: slot - SLOTS_WITHOUT_BLOCK + VALID_BLOCKS };
     },
     isBlockhashValid: (blockhash: string) =>
       blocks.some(
         (block) =>
-          block.blockhash === blockhash &&
-          latest("processed").height <= block.height + VALID_BLOCKS,
+          block.blockhash === blockhash && latest("processed").slot <= block.slot + VALID_BLOCKS,
       ),
     /** The time of the latest block, in seconds since 1970. */
     blockTime: () => latest("processed").time,
