@@ -128,8 +128,7 @@ async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): 
       `${host} runs Redis ${version}: install version ${LEAST_REDIS_VERSION} or later`,
     );
   }
-  const policy = /^maxmemory_policy:(.*)\r$/m.exec(info)?.[1];
-  if (policy !== undefined && policy !== "noeviction") {
+  if (/^maxmemory_policy:(?!noeviction\r)/m.test(info)) {
     return poor(
       "REDIS_URL",
       `${host} evicts keys when it is full: set maxmemory-policy to noeviction`,

@@ -31,7 +31,7 @@ export async function showStatus(
     return 0;
   } catch (error) {
     const { message, cause } = toError(error);
-    const reason = cause === undefined ? message : toError(cause).message || message;
+    const reason = toError(cause ?? error).message || message;
     printError(
       `No status at ${url}: ${reason}. Check that the service runs, and that this is its ADMIN_PORT with its BASE_PATH.`,
     );
