@@ -79,10 +79,9 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
   const secrets = Secrets.safeParse(present);
   const problems = [settings, secrets]
     .flatMap(({ error }) => error?.issues ?? [])
-    .map(({ path, message }) => [String(path[0]), message] as const)
-    .filter(([name]) => !quotedNames.includes(name))
-    .concat(quotedNames.map((name) => [name, "expected no quotes around the value"]))
-    .map(([name, message]) => `${name}: ${message}`);
+    .filter(({ path: [name] }) => !quotedNames.includes(String(name)))
+    .map(({ path: [name], message }) => `${String(name)}: ${message}`)
+    .concat(quotedNames.map((name) => `${name}: expected no quotes around the value`));
   if (sandbox) problems.push(...sandboxProblems(env));
   for (const name of env.NODE_USE_ENV_PROXY === "1" ? PROXY_VARIABLES : []) {
     if (env[name] && !/^https?:$/.test(URL.parse(env[name])?.protocol ?? ""))
