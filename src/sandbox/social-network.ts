@@ -1,6 +1,9 @@
 import { readFileSync } from "node:fs";
-import { createLoopbackServer } from "./loopback-server.ts";
-import type { LoopbackAnswer, LoopbackRequest } from "./loopback-server.ts";
+import {
+  createLoopbackServer,
+  type LoopbackAnswer,
+  type LoopbackRequest,
+} from "./loopback-server.ts";
 
 export interface NetworkAccount {
   /** As its owner spells it; lookups ignore case. */

@@ -1,12 +1,16 @@
 import { readFileSync } from "node:fs";
 import { PublicKey } from "@solana/web3.js";
 // Without the layer for kit, which decodes an address four times in each call.
-import { Account, FailedTransactionMetadata, LiteSvm, Rent } from "litesvm/dist/internal.js";
-import type { TransactionMetadata } from "litesvm/dist/internal.js";
+import {
+  Account,
+  FailedTransactionMetadata,
+  LiteSvm,
+  Rent,
+  type TransactionMetadata,
+} from "litesvm/dist/internal.js";
 import { toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
-import { createSlots } from "./slots.ts";
-import type { SlotOptions } from "./slots.ts";
+import { createSlots, type SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { toInstructionJson, type WireTransaction } from "./wire-transaction.ts";
 

@@ -1,7 +1,6 @@
 import { deriveAddress, findAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
-import { PLACES } from "../../chain/launchpad/fee-accounts.ts";
-import type { Stage } from "../../chain/launchpad/fee-accounts.ts";
+import { PLACES, type Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
 import type { Shareholder } from "../../chain/launchpad/sharing-config.ts";
 import { WRAPPED_SOL_MINT } from "../../chain/launchpad/token-accounts.ts";
