@@ -80,7 +80,7 @@ export function createGateway(
   });
 
   return {
-    /** Resolves when Redis first answers, or after a second. Without Redis, it resolves at once. */
+    /** Resolves when Redis first answers, or after a second. Undefined without Redis. */
     ready: redis?.ready,
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,

@@ -39,13 +39,11 @@ export async function readPrograms(
     bytes: PROGRAM_DATA.bytes,
     take(i, { accounts: [program, programData], slot }) {
       const [name, id] = entries[i]!;
-      const deploySlot = decodeDeploySlot(programData?.data);
-      const isCredible = deploySlot !== undefined && deploySlot <= slot;
       results[i] = {
         name,
         id,
         isDeployed: program?.executable === true,
-        deploySlot: isCredible ? deploySlot : undefined,
+        deploySlot: decodeDeploySlot(programData?.data, slot),
       };
       return true;
     },
@@ -53,10 +51,12 @@ export async function readPrograms(
   return results;
 }
 
-function decodeDeploySlot(data: Buffer | undefined): number | undefined {
+/** Undefined if the data is no ProgramData's, or has a slot after that of the read. */
+function decodeDeploySlot(data: Buffer | undefined, readSlot: number): number | undefined {
   if (!data || data.length < PROGRAM_DATA.bytes || data.readUInt32LE() !== PROGRAM_DATA.kind)
     return undefined;
-  return Number(data.readBigUInt64LE(PROGRAM_DATA.slotOffset));
+  const slot = Number(data.readBigUInt64LE(PROGRAM_DATA.slotOffset));
+  return slot <= readSlot ? slot : undefined;
 }
 
 /**
