@@ -19,10 +19,12 @@ export interface NetworkAccount {
   readonly picture?: string | undefined;
 }
 
-/** The two lookups, by handle and by id, and the parameter that has the names. */
-const LOOKUPS: Readonly<Record<string, string>> = {
-  "/2/users/by": "usernames",
-  "/2/users": "ids",
+/** The two lookups: the parameter that has the names, and the name of an account there. */
+const LOOKUPS: Readonly<
+  Record<string, readonly [parameter: string, nameOf: (account: NetworkAccount) => string]>
+> = {
+  "/2/users/by": ["usernames", ({ handle }) => handle.toLowerCase()],
+  "/2/users": ["ids", ({ id }) => id],
 };
 /** The only picture. It needs no token, because browsers load it. */
 const PICTURE_PATH = "/pictures/creator.svg";
@@ -44,27 +46,18 @@ export async function createSocialNetwork(options: {
   host?: string | undefined;
   port: number;
 }) {
-  /** By the parameter of a lookup and a name in it, such as `usernames creator`. */
-  const users = new Map<string, NetworkAccount>();
-  for (const account of options.accounts) if (!account.suspended) add(account);
-
-  /** Adds an account, or another handle of one. */
-  function add(account: NetworkAccount): void {
-    users.set(`usernames ${account.handle.toLowerCase()}`, account);
-    users.set(`ids ${account.id}`, account);
-  }
-
   function handle({ url, headers }: LoopbackRequest): LoopbackAnswer {
     if (url.pathname === PICTURE_PATH) return PICTURE;
-    const parameter = LOOKUPS[url.pathname];
-    if (!parameter) return { status: 404, body: "" };
+    const lookup = LOOKUPS[url.pathname];
+    if (!lookup) return { status: 404, body: "" };
     if (headers.authorization !== `Bearer ${options.token}`) return { status: 401, body: "" };
 
+    const [parameter, nameOf] = lookup;
     const data: object[] = [];
     const errors: object[] = [];
     for (const name of new Set(url.searchParams.get(parameter)?.split(","))) {
-      const account = users.get(`${parameter} ${name.toLowerCase()}`);
-      if (account) data.push(toUser(account, server.url));
+      const account = options.accounts.findLast((each) => nameOf(each) === name.toLowerCase());
+      if (account && !account.suspended) data.push(toUser(account, server.url));
       else errors.push({ value: name, type: NOT_FOUND });
     }
     return {
@@ -75,8 +68,7 @@ export async function createSocialNetwork(options: {
   }
 
   const server = await createLoopbackServer({ ...options, handle });
-
-  return Object.assign(server, { add });
+  return server;
 }
 
 /** Converts an account to a user of the API, with the fields of a profile. */

@@ -53,7 +53,7 @@ describe("GET /wallet/lookup", () => {
   });
 
   it("accepts a handle in any case, and returns the network's spelling", async () => {
-    world.sandbox.social.add({ ...world.account("artist200"), handle: "Artist200" });
+    world.sandbox.accounts.push({ ...world.account("artist200"), handle: "Artist200" });
     const { body } = await world.lookup("aRTIST200");
     expect(body).toMatchObject({ handle: "Artist200", socialId: world.account("artist200").id });
   });
@@ -199,7 +199,7 @@ describe("GET /wallet/lookup", () => {
   it("allows underscores with HANDLE_ALLOW_UNDERSCORE, and the message says so", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     onTestFinished(wide.close);
-    wide.sandbox.social.add({ ...wide.account("artist001"), handle: "with_underscore" });
+    wide.sandbox.accounts.push({ ...wide.account("artist001"), handle: "with_underscore" });
     expect((await wide.lookup("with_underscore")).body.socialId).toBe(wide.account("artist001").id);
     expect((await wide.lookup("with-hyphen")).body).toEqual(
       error(

@@ -63,7 +63,6 @@ export async function startTestSandbox({
   const returned = new Map<string, SandboxAccount>();
   const { handle } = sandbox.rpc;
   const rpc = withRpcFaults(sandbox.rpc);
-  const { add } = sandbox.social;
   const social = withFaults(sandbox.social, ({ url }) => ({
     path: url.pathname,
     /** The requested handles or ids. */
@@ -94,7 +93,7 @@ export async function startTestSandbox({
   return {
     ...sandbox,
     rpc,
-    social: { ...social, add },
+    social,
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
