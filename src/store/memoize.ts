@@ -32,21 +32,3 @@ export function joinInFlight<K, T>(
   pending.set(key, promise);
   return promise;
 }
-
-/**
- * Returns `read`, whose calls for items with the same key share one result. A failed read is not
- * kept, because the next one may succeed.
- */
-export function memoizeByKey<Item, T>(
-  keyOf: (item: Item) => string,
-  read: (item: Item) => Promise<T>,
-): (item: Item) => Promise<T> {
-  const results = new Map<string, Promise<T>>();
-  return (item) => {
-    const key = keyOf(item);
-    const result = results.get(key) ?? read(item);
-    results.set(key, result);
-    result.catch(() => results.delete(key));
-    return result;
-  };
-}

@@ -1,5 +1,4 @@
 import type { Logger } from "../../observability/log.ts";
-import { memoizeByKey } from "../../store/memoize.ts";
 import type { Balances } from "../balances/balances.ts";
 import { blockKey, type Failures } from "../balances/failures.ts";
 import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
@@ -157,21 +156,23 @@ export function createSettleTransaction(needs: {
     }
 
     const at = toDate(landedTransaction?.blockTime) ?? (signed && new Date());
-    const collectedBy = memoizeByKey(
-      (each: AccountAddresses) => each.address,
-      async (each) => {
-        const collect = await readCollected(inFlight, landedTransaction, each);
-        if (collect) {
-          log.info(
-            { signature, address: each.address, lamports: String(collect.collected) },
-            "collected",
-          );
-          if (signed) metrics.collected(collect.collected);
-        }
-        claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
-        return collect;
-      },
-    );
+    const results = new Map<string, Promise<Collected | undefined>>();
+    /** Reads and keeps each account's part once. */
+    function collectedBy(each: AccountAddresses): Promise<Collected | undefined> {
+      const result = results.get(each.address) ?? keepCollected(each);
+      results.set(each.address, result);
+      return result;
+    }
+    async function keepCollected(account: AccountAddresses): Promise<Collected | undefined> {
+      const { address } = account;
+      const collect = await readCollected(inFlight, landedTransaction, account);
+      if (collect) {
+        log.info({ signature, address, lamports: String(collect.collected) }, "collected");
+        if (signed) metrics.collected(collect.collected);
+      }
+      claims.keepCollect(address, signature, collect && at && { ...collect, at });
+      return collect;
+    }
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     claim.settle(slot);
