@@ -104,7 +104,7 @@ export function createUseCases(needs: {
     { socialId, mints, minimum: least, address }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
-    const { startedAt, loaders, log } = scope;
+    const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
     try {
       const wallet = walletById(socialId);
       const { addresses: account } = wallet;
@@ -112,7 +112,9 @@ export function createUseCases(needs: {
         throw wrongAddress(wallet.socialId, address);
       const named = namedCoins(mints);
       const request = { account, coins: named, minimum: toLamports(toMinimum(least ?? "0")) };
-      const outcome = await collector.collect(request, scope, startedAt, log);
+      // Not the scope, which a transaction in flight would keep for longer than the request.
+      const caller = { addressBlock, visitorBlock };
+      const outcome = await collector.collect(request, caller, startedAt, log);
       const isFailed = outcome.kind === "failed";
       if (isFailed ? mayHaveMoved(outcome.error) : outcome.kind === "collected")
         live.refresh(account);
