@@ -48,9 +48,9 @@ export function createBudgetMetrics(registry: Registry) {
   return {
     /** For the operator: the part of each budget that is left, 0 to 1. */
     describe: readLeftRatios,
-    /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
-    refused(budget: BudgetName, scope: BudgetScope, count: number): void {
-      refusals.inc({ budget, scope }, count);
+    /** Counts an account, a call or a payer of a collect, depending on the budget. */
+    refused(budget: BudgetName, scope: BudgetScope): void {
+      refusals.inc({ budget, scope });
     },
     /** Scrapes call `leftRatio` at most once a second. */
     watch(budget: BudgetName, leftRatio: LeftRatio): void {

@@ -168,7 +168,7 @@ export function createChainCallPlan(needs: {
     Math.max(...widthsOf(block).map((each) => callsOf(`${of} ${each}`))) / mostOf(block);
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
-    needs.metrics.refused("chain_calls", scope, 1);
+    needs.metrics.refused("chain_calls", scope);
     return needs.refuse({ scope, retryAfterSeconds: toRetryAfterSeconds(1_000 * waitSeconds) });
   }
 

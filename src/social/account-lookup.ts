@@ -48,7 +48,7 @@ export function createAccountLookup(needs: {
   const cache = createAccountCache(needs);
 
   function refuse(): SocialError {
-    metrics?.refused("social_calls", "SERVICE", 1);
+    metrics?.refused("social_calls", "SERVICE");
     return new SocialError({ kind: "queue-full" });
   }
 

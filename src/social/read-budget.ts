@@ -50,7 +50,7 @@ export function createReadBudget(needs: {
       refuse(): SocialError {
         // Each bucket holds at least one account, so a shortage always has a time.
         const { scope = "SERVICE", retryAfterSeconds = 1 } = { ...(share && share.shortage) };
-        metrics?.refused("social_reads", scope, 1);
+        metrics?.refused("social_reads", scope);
         return new SocialError({ kind: "budget-used", scope, retryAfterSeconds });
       },
       /** Gives back what the reads with these answers, the paid ones, did not cost. */

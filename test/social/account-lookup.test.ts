@@ -158,7 +158,7 @@ describe("the budget for reading accounts", () => {
     calls.at(-1)!.end();
     expect(await Promise.all(both)).toEqual(["wanted", "wanted"]);
     expect(await loadAnswered(names(2, "other"), "a")).toEqual(refusals(2));
-    expect(refused.mock.calls).toEqual(Array(2).fill(["social_reads", "CALLER", 1]));
+    expect(refused.mock.calls).toEqual(Array(2).fill(["social_reads", "CALLER"]));
   });
 
   it("neither asks for nor charges a handle whose callers leave while they reserve it", async () => {

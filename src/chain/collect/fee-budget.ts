@@ -84,7 +84,7 @@ export function createFeeBudget(needs: {
             share.giveBack(Number(unusedAmount));
           };
         }
-        metrics.refused("fees", shortage.scope, 1);
+        metrics.refused("fees", shortage.scope);
         errors.set(block, new CollectError({ kind: "budget-spent", isSmall, ...shortage }));
       }
       return errors;
