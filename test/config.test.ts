@@ -131,7 +131,9 @@ describe("an invalid variable", () => {
     ],
     ["SOLANA_RPC_URL", "https://a.example https://b.example", "entry 1 of 1 contains a space"],
     ["SOCIAL_API_URL", "https://network.example/2", "expected the base URL without /2"],
-    ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
+    ["ESCROW_PROGRAM_ID", "not-base58", '32 bytes in base58, got "not-base58"'],
+    // It may be a secret key.
+    ["ESCROW_PROGRAM_ID", "5".repeat(88), "32 bytes in base58, got 88 characters"],
     [
       "ESCROW_PROGRAM_ID",
       "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",

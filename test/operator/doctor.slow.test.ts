@@ -8,7 +8,7 @@ import { EXPIRED, TRUSTED, UNTRUSTED } from "../support/certificate.ts";
 import { describeWithRedis, eachWithRedis, server } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
@@ -124,6 +124,19 @@ describe("npm run doctor", () => {
     ])
       expect(ofEndpoints).toContainEqual(expect.stringMatching(finding));
     expect(exitCode).toBe(1);
+  });
+
+  it("finds an endpoint that does not say its cluster", async () => {
+    sandbox.secondRpc.faults.add({
+      when: isMethod("getGenesisHash"),
+      then: rpcError({ code: -32601 }),
+    });
+    const { lines } = await doctor({
+      SOLANA_RPC_URL: `${sandbox.rpc.url},${sandbox.secondRpc.url}`,
+    });
+    const finding =
+      /^WRONG .* does not answer \(error -32601.*\): use one that supports getGenesis/;
+    expect(lines).toContainEqual(expect.stringMatching(finding));
   });
 
   it("shows what it takes to go live: the endpoints' limits, and the balance", async () => {

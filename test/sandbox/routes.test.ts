@@ -33,6 +33,10 @@ describe("POST /sandbox/fees", () => {
     expect(status).toBe(200);
     const before = chain.balance(address);
     const mints = body.mint ? [body.mint] : [];
+    for (const mint of mints) {
+      const { body } = await world.request(`/wallet/lookup?handle=newcomer&mint=${mint}`);
+      expect(body.coins).toMatchObject([{ stage: source, reason: null }]);
+    }
     expect((await world.collect(id, {}, mints)).body).toMatchObject({ success: true });
     expect(String(chain.balance(address) - before)).toBe(body.lamports);
   });

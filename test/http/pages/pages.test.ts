@@ -86,12 +86,30 @@ describe("an asset", () => {
       "Accept-Encoding",
     ]);
     expect(body).toBe(plain.body);
+    // This one is compressed in another thread.
+    const large = await accepting("gzip", "/assets/swagger-ui.js");
+    expect(large.headers.get("content-encoding")).toBe("gzip");
+    expect(large.body).toContain("SwaggerUIBundle");
+  });
+
+  it("that is a script loads its modules at the URLs with their versions", async () => {
+    const { body } = await world.request("/assets/home/home.js");
+    expect(body).toMatch(/ from "\.\/api\.js\?v=[\w-]+";/);
+    expect(body).not.toMatch(/ from "[^"?]+"/);
   });
 
   it("is served from a fixed list: a request path never reads a file", async () => {
     for (const name of ["..%2fpages.ts", "%2e%2e/pages.ts", "../../main.ts", "toString", ""])
       expect((await world.request(`/assets/${name}`)).status).toBe(404);
   });
+});
+
+it.each([
+  ["text/html,application/json;q=0.9", true],
+  ["application/json, text/html;q=0.9", false],
+])("GraphiQL is for callers who prefer HTML: %s", async (accept, isPage) => {
+  const { headers } = await world.request("/graphql?query={__typename}", { headers: { accept } });
+  expect(headers.get("content-type")!.startsWith("text/html")).toBe(isPage);
 });
 
 it("the base path without a slash redirects to the first page", async () => {
