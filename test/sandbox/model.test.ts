@@ -45,3 +45,8 @@ it("a transaction that lacks bytes moves nothing, and the chain goes on", () => 
   }
   expect(chain.ledger()).toHaveLength(landedCount);
 });
+
+it("the network serves the picture of its accounts without a token", async () => {
+  const { status, headers } = await fetch(`${sandbox.social.url}/pictures/creator.svg`);
+  expect([status, headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
+});

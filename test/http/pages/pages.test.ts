@@ -118,6 +118,12 @@ it("the base path without a slash redirects to the first page", async () => {
   expect((await world.request("")).body).toContain("<title>Tributary</title>");
 });
 
+it("large assets count against the rate limit, because they cost traffic", async () => {
+  const headers = { "x-forwarded-for": "192.0.2.2" };
+  const get = async () => (await world.request("/assets/swagger-ui.js", { headers })).status;
+  expect([await get(), await get()]).toEqual([200, 429]);
+});
+
 it("pages do not count against the rate limit", async () => {
   const caller = { "x-forwarded-for": "192.0.2.1" };
   for (const path of [...PAGES, "/schema.graphql", "/assets/page.css", ...PAGES])
