@@ -123,10 +123,13 @@ export function createFloors({ feePayer, redis }: { feePayer: string; redis: Red
     /** Call when a transaction has changed a wallet in `slot`; ignores 0, an unknown slot. */
     require,
 
-    /** Tells all replicas that a transaction changed a wallet or a coin in `slot`. */
+    /**
+     * Tells all replicas that a transaction changed a wallet or a coin in `slot`, once this one has
+     * Redis.
+     */
     announce(address: string, slot: number): void {
       require(address, slot);
-      void redis?.run(ANNOUNCE, { landedSlot, slot, message: `${slot} ${address}` });
+      redis?.runLater(ANNOUNCE, { landedSlot, slot, message: `${slot} ${address}` }, LIFE_MS);
     },
 
     /**

@@ -3,6 +3,8 @@ import { createFloors } from "../../../src/chain/balances/floors.ts";
 import {
   describeWithRedis,
   eachWithRedis,
+  FROZEN,
+  PING,
   redis,
   server,
 } from "../../support/describe-with-redis.ts";
@@ -10,12 +12,13 @@ import {
 const KEY = "tributary:v2:landed-slot:payer";
 const KEY_OF_OTHER = "tributary:v2:landed-slot:other";
 
+const replica = (feePayer = "payer") => createFloors({ feePayer, redis });
+/** Resolves when the replica receives messages. */
+const isSubscribed = (key = KEY) =>
+  expect.poll(() => server.command("PUBSUB", "NUMSUB", key)).not.toEqual([key, 0]);
+
 describeWithRedis("the slots of landed transactions", () => {
   eachWithRedis();
-  const replica = (feePayer = "payer") => createFloors({ feePayer, redis });
-  /** Resolves when the replica receives messages. */
-  const isSubscribed = (key = KEY) =>
-    expect.poll(() => server.command("PUBSUB", "NUMSUB", key)).not.toEqual([key, 0]);
 
   it("reach every replica with the same fee payer, and no other", async () => {
     const [first, other] = [replica(), replica("other")];
@@ -65,5 +68,19 @@ describeWithRedis("the slots of landed transactions", () => {
       await server.command("PUBLISH", KEY, message);
     await expect.poll(() => landedSlotOf("bob")).toBe(2);
     expect(landedSlotOf("anybody")).toBe(1);
+  });
+});
+
+describeWithRedis("a slot that is announced while Redis is away", () => {
+  eachWithRedis(FROZEN);
+
+  it("reaches every replica once Redis is back", async () => {
+    const [first, second] = [replica(), replica()];
+    await isSubscribed();
+    server.freeze();
+    await expect.poll(() => redis.run(PING, {})).toBeUndefined();
+    second.announce("alice", 42);
+    server.thaw();
+    await expect.poll(() => first.landedSlotOf("alice")).toBe(42);
   });
 });
