@@ -24,6 +24,8 @@ export default defineConfig({
           exclude: [SLOW, LONG, PLATFORM],
           // Enough for two cores. Each worker first takes seconds of CPU time.
           maxWorkers: 4,
+          // `npm run fuzz` also runs files of the others, which have more workers.
+          sequence: { groupOrder: 1 },
           // These take seconds on a busy machine.
           testTimeout: 30_000,
           hookTimeout: 30_000,
