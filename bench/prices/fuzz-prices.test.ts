@@ -112,6 +112,8 @@ async function run({ target }: Subject, costly: CostlyRequest, comment: string):
   const waitedMs = request(`${target.url}/livez`, { dispatcher: agents.other })
     .then(({ body }) => body.arrayBuffer())
     .then(() => performance.now() - startedAt);
+  // The end of the time limit aborts both.
+  waitedMs.catch(() => undefined);
   const response = await sending;
   let bytes = 0;
   let start = "";
