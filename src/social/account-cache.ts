@@ -83,16 +83,12 @@ export function createAccountCache(needs: {
 
     describe: () => describeCache(entries),
 
-    /**
-     * Copies entries that this process's cache does not have from Redis, so that `get` returns
-     * them.
-     */
+    /** Copies entries from Redis to this process's cache, so that `get` returns them. */
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
-      const missing = keys.filter((key) => !entries.has(key));
-      if (!redis || socialCacheSeconds === 0 || missing.length === 0) return;
-      const answer = await redis.run(READ, { keys: missing.map(toRedisKey) });
+      if (!redis || socialCacheSeconds === 0 || keys.length === 0) return;
+      const answer = await redis.run(READ, { keys: keys.map(toRedisKey) });
       answer?.forEach(([value, leftMs], i) => {
-        const key = missing[i]!;
+        const key = keys[i]!;
         const entry = decode(key, value ?? "");
         // With more time left than it had, its age is unknown.
         if (!entry || leftMs > entry.ttlMs) return;

@@ -128,7 +128,7 @@ export function createAccountLookup(needs: {
       { addressBlock, signal }: Caller,
       startedAt = monotonicNow(),
     ): Promise<(SocialAccount | Error)[]> {
-      await cache.fetchFromRedis(keys);
+      await cache.fetchFromRedis(keys.filter((key) => !known(key)));
       const cached = keys.map(known);
       const missing = keys.filter((_key, i) => !cached[i]);
       const load = (deadline: AbortSignal) =>

@@ -88,7 +88,7 @@ export function createSocialClient(needs: {
 
   /**
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
-   * log. A 403 with a page is of a firewall.
+   * log. A firewall answers 403 with a page.
    */
   function toError({ status, headers, text }: UpstreamAnswer, words?: string): SocialError {
     const type =
