@@ -53,10 +53,11 @@ export async function createSocialNetwork(options: {
     if (headers.authorization !== `Bearer ${options.token}`) return { status: 401, body: "" };
 
     const [parameter, nameOf] = lookup;
+    const users = new Map(options.accounts.map((account) => [nameOf(account), account]));
     const data: object[] = [];
     const errors: object[] = [];
     for (const name of new Set(url.searchParams.get(parameter)?.split(","))) {
-      const account = options.accounts.findLast((each) => nameOf(each) === name.toLowerCase());
+      const account = users.get(name.toLowerCase());
       if (account && !account.suspended) data.push(toUser(account, server.url));
       else errors.push({ value: name, type: NOT_FOUND });
     }
