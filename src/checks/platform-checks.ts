@@ -18,7 +18,7 @@ return redis.call('EXPIRE', checks, seconds)
 const READ = script({
   keys: ["checks"],
   args: ["program"],
-  answer: z.coerce.number().nullable(),
+  answer: z.coerce.number().int().nullable(),
   text: `return redis.call('HGET', checks, program)`,
 });
 
