@@ -121,11 +121,10 @@ function describeFailure(error: unknown, hints: readonly string[]): string {
   if (error instanceof ConfigError) return [message, ...hints].join("\n  - ");
   const isListenError =
     code === "ERR_SOCKET_BAD_PORT" || syscall === "listen" || syscall === "getaddrinfo";
-  return `Tributary cannot start: ${
-    isListenError
-      ? `${message}. HOST must be an address of this machine, and ports must be free, and ones that this user may open.`
-      : inspect(error)
-  }`;
+  const reason = isListenError
+    ? `${message}. HOST must be an address of this machine, and ports must be free, and ones that this user may open.`
+    : inspect(error);
+  return `Tributary cannot start: ${reason}`;
 }
 
 /** Names this replica in its log lines. */

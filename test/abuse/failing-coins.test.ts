@@ -215,7 +215,7 @@ describe("coins that fail in the simulation", () => {
       expect([method, before.filter(isMethod(method)).length <= most]).toEqual([method, true]);
   });
 
-  it("hold back no collect without coins, unless one without coins has failed", async () => {
+  it("do not hold back collects without coins: only one of these that fails does", async () => {
     setVault(SOL);
     // The launch platform pays no account of this owner.
     const ofPlatform = { lamports: SOL, owner: LAUNCHPAD_FEES_PROGRAM_ID, data: Buffer.alloc(0) };
@@ -229,7 +229,7 @@ describe("coins that fail in the simulation", () => {
     expect(counts).toEqual([2, 1, 0]);
   });
 
-  it("are two distributions at the most, each simulated once", async () => {
+  it("and have distributions are tried two at the most, each in one simulation", async () => {
     setVault(0n);
     const coins = ten(shareFailing);
     const before = simulations();

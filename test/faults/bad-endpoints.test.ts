@@ -100,7 +100,7 @@ it("compute units that an endpoint understates fail no transaction with coins, v
     },
   });
   const { chain, coins, landedCollects } = world.sandbox;
-  // Fixed accounts and mints: the least limits are for the average number of bump seeds and a margin.
+  // The least limits hold for the average number of bump seeds: so the addresses are fixed.
   const launch = (handle: string, count: number, inPool: boolean) =>
     Array.from({ length: count }, (_, i) => {
       const hash = createHash("sha256").update(`coin ${i} of ${handle}`).digest();
