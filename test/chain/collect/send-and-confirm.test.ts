@@ -168,7 +168,8 @@ describe.concurrent("a transaction that lands", () => {
   });
 
   it("is landed by one endpoint at once while the other one is more than a second behind", async (context) => {
-    const waits = { aloneMs: NEVER_MS, resendMs: NEVER_MS };
+    // The first look comes once it is final: before, it may find only the status.
+    const waits = { aloneMs: NEVER_MS, resendMs: NEVER_MS, finalityMs: 300 };
     const { confirm, land, endpoints, chain } = await start(context, waits);
     land(0, 1);
     const slot = chain.slot("finalized");
