@@ -147,7 +147,11 @@ export async function listen(
       socket.resetAndDestroy();
     };
     const length = headers["transfer-encoding"] ? Infinity : Number(headers["content-length"]);
-    bytesInFlight.add(client.address, Math.min(length, LONGEST_BODY_BYTES), request, cutOff);
+    const bodyBytes = Math.min(length, LONGEST_BODY_BYTES);
+    // Most bodies arrive together with their headers.
+    process.nextTick(() => {
+      if (!request.complete) bytesInFlight.add(client.address, bodyBytes, request, cutOff);
+    });
     if (!response.socket) await once(response, "socket");
     const end = () => {
       if (!request.complete) socket.destroy();
@@ -175,8 +179,10 @@ export async function listen(
       if (response.closed) return;
       // A stream has no length. It waits for its caller, and has a time limit of its own.
       const bytes = Number(result.headers.get("content-length"));
-      bytesInFlight.add(client.address, bytes, response, cutOff);
-      await sendNodeResponse(result, response, request, true);
+      const sending = sendNodeResponse(result, response, request, true);
+      // The kernel takes most responses at once.
+      if (socket.writableLength > 0) bytesInFlight.add(client.address, bytes, response, cutOff);
+      await sending;
     } catch (error) {
       // No error shows a stack to the caller.
       if (!response.destroyed) log.error({ err: error }, "a response could not be sent");

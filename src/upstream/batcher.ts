@@ -71,8 +71,8 @@ export function createBatcher<Key, Value>(options: {
   const { maxCalls = Infinity, maxWaitMs = 0 } = options;
   type Own = OwnEntry<Key, Value>;
   /** By id, the entries that a load may join. */
-  const entries = new Map<string, Own>();
-  const waiting = new Set<Own>();
+  let entries = new Map<string, Own>();
+  let waiting = new Set<Own>();
   /** The size of all waiting keys. */
   let size = 0;
   let calls = 0;
@@ -172,6 +172,9 @@ export function createBatcher<Key, Value>(options: {
       room -= addedSize;
       if (room <= 0) break;
     }
+    // V8 would keep all that a Map or Set has ever held until its next full garbage collection.
+    entries = new Map(entries);
+    waiting = new Set(waiting);
     return batch;
   }
 
