@@ -24,8 +24,10 @@ const FADE_SECONDS = 20;
 /** As many calls may wait as are made in this time, but at least the calls of two callers. */
 const MAX_WAIT_SECONDS = 2;
 const MIN_WAITING = 20;
-/** A block has two for each use. An entry takes about 150 bytes. */
-const MAX_COUNTS = 100_000;
+/** Each takes about 300 bytes. */
+const MAX_BLOCKS = 50_000;
+/** Its calls are those of all blocks. */
+const EVERYBODY = "";
 
 /** The address blocks that own a call, and the part of each, 0 to 1. */
 export type Parts = ReadonlyMap<string, number>;
@@ -53,6 +55,9 @@ export function partsOf<T>(
   }
   return parts;
 }
+
+/** A block's calls of each use and of all. What they count for fades since `at`. */
+type Counts = Partial<Record<Use | "all", { readonly calls: number; readonly at: MonotonicTime }>>;
 
 export interface Owner {
   readonly use: Use;
@@ -98,10 +103,8 @@ export function createChainCallPlan(needs: {
   metrics: BudgetMetrics;
 }) {
   const tabs = new AsyncLocalStorage<Tab>();
-  /** The calls that still count, of a use or of all: of everybody, and of each block and /32. */
-  const counts = createLruCache<string, { readonly calls: number; readonly at: MonotonicTime }>(
-    MAX_COUNTS,
-  );
+  /** The calls that still count, by block or /32. */
+  const counts = createLruCache<string, Counts>(MAX_BLOCKS);
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
   let plan = 0;
@@ -143,18 +146,22 @@ export function createChainCallPlan(needs: {
       if (floors[use] >= 1) floors[use]--;
     }));
 
-  /** Returns the calls that still count by this name, with those that are added now. */
-  function callsOf(name: string, added = 0): number {
-    const { calls, at } = counts.get(name) ?? { calls: 0, at: LONG_AGO };
+  /** Returns the calls of a block that still count, with those that are added now. */
+  function callsOf(of: keyof Counts, block = EVERYBODY, added = 0): number {
+    const ofBlock = counts.get(block) ?? {};
+    const { calls, at } = ofBlock[of] ?? { calls: 0, at: LONG_AGO };
     const all = calls * Math.exp(-msSince(at) / 1_000 / FADE_SECONDS) + added;
-    if (added > 0) counts.set(name, { calls: all, at: monotonicNow() });
+    if (added > 0) {
+      ofBlock[of] = { calls: all, at: monotonicNow() };
+      counts.set(block, ofBlock);
+    }
     return all;
   }
 
   /** Adds calls to what blocks use. */
-  function charge(of: Use | "all", parts: Parts, calls: number): void {
+  function charge(of: keyof Counts, parts: Parts, calls: number): void {
     for (const [block, part] of parts)
-      for (const each of widthsOf(block)) callsOf(`${of} ${each}`, part * calls);
+      for (const each of widthsOf(block)) callsOf(of, each, part * calls);
   }
 
   /** As many calls, and then as many as fade in a minute, are the share of a block in a minute. */
@@ -164,8 +171,8 @@ export function createChainCallPlan(needs: {
   }
 
   /** What a block uses, as a part of what it may use; its IPv6 /32's part if that is larger. */
-  const partUsed = (block: string, of: Use | "all"): number =>
-    Math.max(...widthsOf(block).map((each) => callsOf(`${of} ${each}`))) / mostOf(block);
+  const partUsed = (block: string, of: keyof Counts): number =>
+    Math.max(...widthsOf(block).map((each) => callsOf(of, each))) / mostOf(block);
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
     needs.metrics.refused("chain_calls", scope);
@@ -297,8 +304,8 @@ export function createChainCallPlan(needs: {
         floors[tab.use]--;
       }
       const { use, parts } = tab;
-      callsOf("all", 1);
-      callsOf(use, 1);
+      callsOf("all", EVERYBODY, 1);
+      callsOf(use, EVERYBODY, 1);
       charge("all", parts, 1);
       if (tab.rankedCalls > 0) tab.rankedCalls--;
       else charge(use, parts, 1);

@@ -43,16 +43,23 @@ export function createIdentifyClient(
     const isForwarded = isProxy(remote);
     if (forwardedFor !== undefined && !isForwarded && remote && remote.range() !== "unicast")
       onForgottenProxy();
-    /** The nearest first. Strangers may send thousands, so look no further than needed. */
-    const hops = [remoteAddress, ...(forwardedFor?.split(",").reverse() ?? [])];
-    const findOutside = (isInside: typeof isProxy) => hops.find((hop) => !isInside(parseHop(hop)));
-    const sender = parseHop(findOutside(isProxy) ?? hops.at(-1)!);
+    const hops = forwardedFor?.split(",") ?? [];
+    /** Goes from the nearest hop on. Strangers may send thousands: parses no more than needed. */
+    const findOutside = (isInside: typeof isProxy, first: Address | undefined) => {
+      let hop = first;
+      while (hops.length > 0 && isInside(hop)) hop = parseHop(hops.pop()!);
+      return hop;
+    };
+    const sender = findOutside(isProxy, remote);
     // All callers without a known address share one limit.
     const address = toGroup(sender) ?? toGroup(remote) ?? "unknown";
     const isTrusted = isTrustedCaller(sender);
-    const visitor = isTrusted
-      ? toGroup(parseHop(findOutside((each) => isProxy(each) || isTrustedCaller(each)) ?? ""))
-      : address;
+    let visitor: string | undefined = address;
+    if (isTrusted) {
+      const isOwn = (hop: Address | undefined) => isProxy(hop) || isTrustedCaller(hop);
+      const hop = findOutside(isOwn, sender);
+      visitor = isOwn(hop) ? undefined : toGroup(hop);
+    }
     return {
       ...{ address, isTrusted, isForwarded },
       addressBlock: isTrusted ? TRUSTED_BLOCK : toAddressBlock(address),

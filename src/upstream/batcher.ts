@@ -160,7 +160,8 @@ export function createBatcher<Key, Value>(options: {
     const batch: Own[] = [];
     const keys: Key[] = [];
     let room = maxKeys;
-    for (const entry of policy?.inOrder([...waiting]) ?? waiting) {
+    const isFull = size > maxKeys;
+    for (const entry of (isFull && policy?.inOrder([...waiting])) || waiting) {
       const refusal = policy?.refusalOf?.(entry);
       if (refusal) end(entry, refusal);
       const addedSize = sizeOf(entry.key, keys);

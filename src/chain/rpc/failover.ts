@@ -107,7 +107,7 @@ export function createFailover(
     let open = 0;
     const inTime = new Set<Endpoint>();
     let lesser: { readonly result: T } | undefined;
-    let failure: unknown = new RpcError("status", kind, "every endpoint", { code: 429 });
+    let failure: unknown;
     let mayRecover = inOrder.some((each) => isRefused(each) && !isDown(each, kind));
 
     return new Promise<T>((resolve, reject) => {
@@ -117,7 +117,7 @@ export function createFailover(
         else if (next) void start(next);
         else if (open === 0 || (lesser && inTime.size === 0)) {
           if (lesser && !(needsAll && mayRecover)) resolve(lesser.result);
-          else reject(toError(failure));
+          else reject(toError(failure ?? new RpcError("status", kind, "every endpoint", { code: 429 })));
         }
       }
 
@@ -130,6 +130,7 @@ export function createFailover(
             goOn();
           });
           if (isEnough(result)) {
+            open--;
             resolve(result);
             return;
           }
@@ -148,7 +149,7 @@ export function createFailover(
     }).finally(() => {
       rest.length = 0;
       deadline.removeEventListener("abort", giveUp);
-      stop.abort(NOT_NEEDED);
+      if (open > 0) stop.abort(NOT_NEEDED);
     });
   }
 
