@@ -71,11 +71,11 @@ interface Tab extends Owner {
   /** How many of its next calls have been counted for the ranks of its blocks. */
   rankedCalls: number;
   /** Whether the code waited for its turn before it chose its owner. */
-  readonly isBatch: boolean;
+  readonly isBatch?: boolean;
   /** Calls that had their turn, and are not made yet. */
   turns: number;
   /** Whether the code has ended. What it has started, such as polls, may go on. */
-  hasEnded: boolean;
+  hasEnded?: boolean;
 }
 
 export type ChainCallPlan = ReturnType<typeof createChainCallPlan>;
@@ -147,7 +147,7 @@ export function createChainCallPlan(needs: {
     }));
 
   /** Returns the calls of a block that still count, with those that are added now. */
-  function callsOf(of: keyof Counts, block = EVERYBODY, added = 0): number {
+  function callsOf(of: keyof Counts, added = 0, block = EVERYBODY): number {
     const ofBlock = counts.get(block) ?? {};
     const { calls, at } = ofBlock[of] ?? { calls: 0, at: LONG_AGO };
     const all = calls * Math.exp(-msSince(at) / 1_000 / FADE_SECONDS) + added;
@@ -161,7 +161,7 @@ export function createChainCallPlan(needs: {
   /** Adds calls to what blocks use. */
   function charge(of: keyof Counts, parts: Parts, calls: number): void {
     for (const [block, part] of parts)
-      for (const each of widthsOf(block)) callsOf(of, each, part * calls);
+      for (const each of widthsOf(block)) callsOf(of, part * calls, each);
   }
 
   /** As many calls, and then as many as fade in a minute, are the share of a block in a minute. */
@@ -172,7 +172,7 @@ export function createChainCallPlan(needs: {
 
   /** What a block uses, as a part of what it may use; its IPv6 /32's part if that is larger. */
   const partUsed = (block: string, of: keyof Counts): number =>
-    Math.max(...widthsOf(block).map((each) => callsOf(of, each))) / mostOf(block);
+    Math.max(...widthsOf(block).map((each) => callsOf(of, 0, each))) / mostOf(block);
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
     needs.metrics.refused("chain_calls", scope);
@@ -208,7 +208,7 @@ export function createChainCallPlan(needs: {
       inOrder,
       /** Makes the call, for the owners of the chosen keys. */
       run: <T>(parts: Parts, run: () => T | Promise<T>): Promise<T> =>
-        runAs({ use, parts, rankedCalls: 0, isBatch: true, turns: 1, hasEnded: false }, run),
+        runAs({ use, parts, rankedCalls: 0, isBatch: true, turns: 1 }, run),
       /** `partOf`: the part of a call that a key takes. `perCall`: the size of a call's keys. */
       policyOf: <Key>(partOf: (key: Key) => number, perCall: number): Policy<Key> => ({
         turn,
@@ -257,8 +257,7 @@ export function createChainCallPlan(needs: {
      */
     own<T>(owner: Owner, run: () => T | Promise<T>, usualCalls = 0): Promise<T> {
       charge(owner.use, owner.parts, usualCalls);
-      const tab = { ...owner, rankedCalls: usualCalls, isBatch: false, turns: 0, hasEnded: false };
-      return runAs(tab, run);
+      return runAs({ ...owner, rankedCalls: usualCalls, turns: 0 }, run);
     },
 
     /** For the operator: what each use takes of this replica's part of the plan. */
@@ -304,8 +303,8 @@ export function createChainCallPlan(needs: {
         floors[tab.use]--;
       }
       const { use, parts } = tab;
-      callsOf("all", EVERYBODY, 1);
-      callsOf(use, EVERYBODY, 1);
+      callsOf("all", 1);
+      callsOf(use, 1);
       charge("all", parts, 1);
       if (tab.rankedCalls > 0) tab.rankedCalls--;
       else charge(use, parts, 1);

@@ -28,7 +28,7 @@ const MS_PER_FIELD = 0.015;
  */
 export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, ServerContext> {
   const documents = createDocuments();
-  const shares = createTimeShares();
+  const shareOf = createTimeShares();
 
   /** Measures the operation that is to run. Returns undefined if there is none: Yoga says so. */
   function measure(
@@ -53,23 +53,22 @@ export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, Serv
         const { params, context } = payload;
         const { scope, accepts } = context;
         const { addressBlock } = scope;
-        await shares.turn(addressBlock);
-        const document = shares.measure(addressBlock, () =>
-          documents.use(params.query!, addressBlock),
-        );
+        const share = shareOf(addressBlock);
+        await share.turn();
+        const document = share.measure(() => documents.use(params.query!, addressBlock));
         const { parsed } = document;
         let isStream = false;
         try {
           const isInvalid = parsed instanceof GraphQLError;
-          const size = shares.measure(addressBlock, () =>
+          const size = share.measure(() =>
             isInvalid ? undefined : measure(parsed, params, accepts),
           );
           await admit(size?.requests ?? 1, scope);
           document.isKept = true;
           if (isInvalid) throw parsed;
-          shares.charge(addressBlock, (size?.counts.fields ?? 0) * MS_PER_FIELD);
+          share.charge((size?.counts.fields ?? 0) * MS_PER_FIELD);
           context.parsed = parsed;
-          const result = await shares.measure(addressBlock, () => paramsHandler(payload));
+          const result = await share.measure(() => paramsHandler(payload));
           const { stream } = scope;
           isStream = isAsyncIterable(result) && stream?.signal.aborted === false;
           const release = () => {

@@ -1,15 +1,7 @@
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { TRUSTED_BLOCK, type BudgetScope } from "../fairness/budget.ts";
 import { createLruCache } from "../store/lru-cache.ts";
-import {
-  addMs,
-  latest,
-  LONG_AGO,
-  monotonicNow,
-  msSince,
-  msUntil,
-  type MonotonicTime,
-} from "../time/monotonic.ts";
+import { addMs, latest, LONG_AGO, monotonicNow, msSince, msUntil } from "../time/monotonic.ts";
 import { sleep } from "../time/sleep.ts";
 
 /** The part of the process's time that the operations of one address block may take. */
@@ -22,43 +14,43 @@ const MAX_WAIT_MS = 5_000;
 const MAX_WAITING = 50;
 const MAX_BLOCKS = 10_000;
 
-interface Account {
-  /** When all that the block has taken is paid for, at its share. */
-  paidAt: MonotonicTime;
-  /** How many of its operations wait. */
-  waiting: number;
-}
+/** What an address block has taken. */
+export type TimeShare = ReturnType<typeof createTimeShare>;
 
 /**
  * Gives each address block a share of the process's time. One block can have thousands of addresses,
  * each within its rate limit.
  */
 export function createTimeShares() {
-  const accounts = createLruCache<string, Account>(MAX_BLOCKS);
-
-  function accountOf(block: string): Account {
-    const known = accounts.get(block);
+  const shares = createLruCache<string, TimeShare>(MAX_BLOCKS);
+  return (block: string): TimeShare => {
+    const known = shares.get(block);
     if (known) return known;
-    const account = { paidAt: LONG_AGO, waiting: 0 };
-    accounts.set(block, account);
-    return account;
-  }
+    const share = createTimeShare(block === TRUSTED_BLOCK);
+    shares.set(block, share);
+    return share;
+  };
+}
 
-  function charge(block: string, ms: number): void {
-    const account = accountOf(block);
+function createTimeShare(isTrusted: boolean) {
+  /** When all that the block has taken is paid for, at its share. */
+  let paidAt = LONG_AGO;
+  /** How many of its operations wait. */
+  let waiting = 0;
+
+  function charge(ms: number): void {
     const earliestTime = addMs(monotonicNow(), -BURST_MS / SHARE);
-    account.paidAt = addMs(latest(account.paidAt, earliestTime), ms / SHARE);
+    paidAt = addMs(latest(paidAt, earliestTime), ms / SHARE);
   }
 
   return {
     /** Resolves when it is the block's turn. Rejects with RATE_LIMITED. */
-    async turn(block: string): Promise<void> {
-      if (block === TRUSTED_BLOCK) return;
-      const account = accountOf(block);
+    async turn(): Promise<void> {
+      if (isTrusted) return;
       for (;;) {
-        const waitMs = msUntil(account.paidAt);
+        const waitMs = msUntil(paidAt);
         if (waitMs <= 0) return;
-        if (waitMs > MAX_WAIT_MS || account.waiting >= MAX_WAITING)
+        if (waitMs > MAX_WAIT_MS || waiting >= MAX_WAITING)
           throw new ContractError("RATE_LIMITED", {
             ...retryIn(
               toRetryAfterSeconds(Math.max(waitMs, MAX_WAIT_MS)),
@@ -66,21 +58,21 @@ export function createTimeShares() {
             ),
             extensions: { scope: "CALLER" satisfies BudgetScope },
           });
-        account.waiting++;
+        waiting++;
         await sleep(Math.ceil(waitMs));
-        account.waiting--;
+        waiting--;
       }
     },
 
     charge,
 
     /** Runs `work`, and charges the time that it takes before it returns. */
-    measure<Result>(block: string, work: () => Result): Result {
+    measure<Result>(work: () => Result): Result {
       const startedAt = monotonicNow();
       try {
         return work();
       } finally {
-        charge(block, msSince(startedAt));
+        charge(msSince(startedAt));
       }
     },
   };

@@ -45,18 +45,15 @@ export function createIdentifyClient(
       onForgottenProxy();
     const hops = forwardedFor?.split(",") ?? [];
     /** Goes from the nearest hop on. Strangers may send thousands: parses no more than needed. */
-    const findOutside = (isInside: typeof isProxy, first: Address | undefined) => {
-      let hop = first;
-      while (hops.length > 0 && isInside(hop)) hop = parseHop(hops.pop()!);
-      return hop;
-    };
+    const findOutside = (isInside: typeof isProxy, hop: typeof remote): typeof hop =>
+      hops.length > 0 && isInside(hop) ? findOutside(isInside, parseHop(hops.pop()!)) : hop;
     const sender = findOutside(isProxy, remote);
     // All callers without a known address share one limit.
     const address = toGroup(sender) ?? toGroup(remote) ?? "unknown";
     const isTrusted = isTrustedCaller(sender);
     let visitor: string | undefined = address;
     if (isTrusted) {
-      const isOwn = (hop: Address | undefined) => isProxy(hop) || isTrustedCaller(hop);
+      const isOwn = (hop: typeof remote) => isProxy(hop) || isTrustedCaller(hop);
       const hop = findOutside(isOwn, sender);
       visitor = isOwn(hop) ? undefined : toGroup(hop);
     }

@@ -147,10 +147,10 @@ export async function listen(
       socket.resetAndDestroy();
     };
     const length = headers["transfer-encoding"] ? Infinity : Number(headers["content-length"]);
-    const bodyBytes = Math.min(length, LONGEST_BODY_BYTES);
     // Most bodies arrive together with their headers.
     process.nextTick(() => {
-      if (!request.complete) bytesInFlight.add(client.address, bodyBytes, request, cutOff);
+      if (!request.complete)
+        bytesInFlight.add(client.address, Math.min(length, LONGEST_BODY_BYTES), request, cutOff);
     });
     if (!response.socket) await once(response, "socket");
     const end = () => {
@@ -177,11 +177,10 @@ export async function listen(
         disconnect: () => response.destroy(),
       });
       if (response.closed) return;
-      // A stream has no length. It waits for its caller, and has a time limit of its own.
-      const bytes = Number(result.headers.get("content-length"));
       const sending = sendNodeResponse(result, response, request, true);
-      // The kernel takes most responses at once.
-      if (socket.writableLength > 0) bytesInFlight.add(client.address, bytes, response, cutOff);
+      // What the kernel has not taken, usually nothing. A stream has written nothing yet, and has a
+      // time limit of its own.
+      bytesInFlight.add(client.address, socket.writableLength, response, cutOff);
       await sending;
     } catch (error) {
       // No error shows a stack to the caller.

@@ -160,8 +160,7 @@ export function createBatcher<Key, Value>(options: {
     const batch: Own[] = [];
     const keys: Key[] = [];
     let room = maxKeys;
-    const isFull = size > maxKeys;
-    for (const entry of (isFull && policy?.inOrder([...waiting])) || waiting) {
+    for (const entry of (size > maxKeys && policy?.inOrder([...waiting])) || waiting) {
       const refusal = policy?.refusalOf?.(entry);
       if (refusal) end(entry, refusal);
       const addedSize = sizeOf(entry.key, keys);

@@ -31,5 +31,6 @@ it("a monotonic time passes by itself, and not when the wall clock is set", () =
 it("all times are after LONG_AGO and before NEVER", () => {
   const now = monotonicNow();
   expect([LONG_AGO < now, now < NEVER, addMs(now, Infinity) === NEVER]).toEqual([true, true, true]);
-  expect([earliest(now, NEVER, LONG_AGO), latest(now, NEVER, LONG_AGO)]).toEqual([LONG_AGO, NEVER]);
+  expect([earliest(now, LONG_AGO), earliest(LONG_AGO, now)]).toEqual([LONG_AGO, LONG_AGO]);
+  expect([latest(now, NEVER), latest(NEVER, now)]).toEqual([NEVER, NEVER]);
 });

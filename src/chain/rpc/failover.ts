@@ -117,7 +117,10 @@ export function createFailover(
         else if (next) void start(next);
         else if (open === 0 || (lesser && inTime.size === 0)) {
           if (lesser && !(needsAll && mayRecover)) resolve(lesser.result);
-          else reject(toError(failure ?? new RpcError("status", kind, "every endpoint", { code: 429 })));
+          else
+            reject(
+              toError(failure ?? new RpcError("status", kind, "every endpoint", { code: 429 })),
+            );
         }
       }
 

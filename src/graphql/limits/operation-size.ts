@@ -57,6 +57,11 @@ const LIMITS = {
 } as const satisfies Readonly<Record<string, readonly [max: number, name: string]>>;
 type Count = keyof typeof LIMITS;
 
+const NOTHING = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, 0])) as Record<
+  Count,
+  number
+>;
+
 /** What an operation asks for. Fields that are skipped count too. */
 export interface OperationSize {
   /**
@@ -89,10 +94,7 @@ export function measureOperation(
   operation: OperationDefinitionNode,
   variables?: OperationVariables,
 ): OperationSize {
-  const counts = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, 0])) as Record<
-    Count,
-    number
-  >;
+  const counts = { ...NOTHING };
   let accounts = 0;
   let historyRequests = 0;
   /** Fragments around the present one: one that spreads itself is invalid. */
