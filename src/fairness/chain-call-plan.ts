@@ -24,9 +24,9 @@ const FADE_SECONDS = 20;
 /** As many calls may wait as are made in this time, but at least the calls of two callers. */
 const MAX_WAIT_SECONDS = 2;
 const MIN_WAITING = 20;
-/** Each takes about 300 bytes. */
+/** Each takes 370 to 630 bytes. */
 const MAX_BLOCKS = 50_000;
-/** Its calls are those of all blocks. */
+/** The name under which the calls of all blocks count. */
 const EVERYBODY = "";
 
 /** The address blocks that own a call, and the part of each, 0 to 1. */

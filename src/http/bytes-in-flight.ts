@@ -19,7 +19,7 @@ export function createBytesInFlight(limits: {
 }) {
   /** The oldest first. */
   const entries = new Set<Entry>();
-  // Sums, because every request adds entries, and strangers can keep thousands.
+  // Sums, because strangers can keep thousands of entries.
   const byAddress = new Map<string, number>();
   let total = 0;
 

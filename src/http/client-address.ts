@@ -44,9 +44,12 @@ export function createIdentifyClient(
     if (forwardedFor !== undefined && !isForwarded && remote && remote.range() !== "unicast")
       onForgottenProxy();
     const hops = forwardedFor?.split(",") ?? [];
-    /** Goes from the nearest hop on. Strangers may send thousands: parses no more than needed. */
-    const findOutside = (isInside: typeof isProxy, hop: typeof remote): typeof hop =>
-      hops.length > 0 && isInside(hop) ? findOutside(isInside, parseHop(hops.pop()!)) : hop;
+    /** Follows the hops, the nearest first. Strangers may send thousands: parses only some. */
+    const findOutside = (isInside: typeof isProxy, first: typeof remote) => {
+      let hop = first;
+      while (hops.length > 0 && isInside(hop)) hop = parseHop(hops.pop()!);
+      return hop;
+    };
     const sender = findOutside(isProxy, remote);
     // All callers without a known address share one limit.
     const address = toGroup(sender) ?? toGroup(remote) ?? "unknown";

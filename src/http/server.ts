@@ -147,11 +147,7 @@ export async function listen(
       socket.resetAndDestroy();
     };
     const length = headers["transfer-encoding"] ? Infinity : Number(headers["content-length"]);
-    // Most bodies arrive together with their headers.
-    process.nextTick(() => {
-      if (!request.complete)
-        bytesInFlight.add(client.address, Math.min(length, LONGEST_BODY_BYTES), request, cutOff);
-    });
+    bytesInFlight.add(client.address, Math.min(length, LONGEST_BODY_BYTES), request, cutOff);
     if (!response.socket) await once(response, "socket");
     const end = () => {
       if (!request.complete) socket.destroy();
@@ -178,9 +174,10 @@ export async function listen(
       });
       if (response.closed) return;
       const sending = sendNodeResponse(result, response, request, true);
-      // What the kernel has not taken, usually nothing. A stream has written nothing yet, and has a
-      // time limit of its own.
-      bytesInFlight.add(client.address, socket.writableLength, response, cutOff);
+      // The kernel has usually taken a short response by now. A stream has no length: it waits for
+      // its caller, and has a time limit of its own.
+      const bytes = socket.writableLength && Number(result.headers.get("content-length"));
+      bytesInFlight.add(client.address, bytes, response, cutOff);
       await sending;
     } catch (error) {
       // No error shows a stack to the caller.

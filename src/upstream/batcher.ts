@@ -172,7 +172,7 @@ export function createBatcher<Key, Value>(options: {
       room -= addedSize;
       if (room <= 0) break;
     }
-    // V8 would keep all that a Map or Set has ever held until its next full garbage collection.
+    // V8 keeps what a changing Map or Set once held until the next full garbage collection.
     entries = new Map(entries);
     waiting = new Set(waiting);
     return batch;

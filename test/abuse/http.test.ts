@@ -116,29 +116,35 @@ describe("a connection", () => {
     await expect.poll(() => socket.closed || (socket.write("\r\n"), false)).toBe(true);
   });
 
-  it("of the oldest response closes when one address waits for too many bytes, and an honest caller is served", async () => {
-    // More than the system takes for a connection that nobody reads.
-    const answerLarge = answerWith("x".repeat(16_000_000));
-    const { api } = world.gateway;
-    const server = await serve({ maxBytesPerAddress: 40_000_000 }, (request, connection) =>
-      connection.path === "/large" ? answerLarge() : api.fetch(request, connection),
-    );
-    /** Asks for the large response, and reads nothing after its start. */
-    async function ask(address: string) {
-      const socket = server.connect();
-      socket.write(`GET /large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\n\r\n`);
-      await once(socket, "readable");
-      let isClosed = false;
-      socket.once("close", () => (isClosed = true));
-      // A client that reads nothing notices the close only when it writes.
-      return () => isClosed || (socket.write("\r\n"), false);
-    }
-    const first = await ask("192.0.2.1");
-    const others = [await ask("192.0.2.1"), await ask("198.51.100.1"), await ask("192.0.2.1")];
-    await expect.poll(first).toBe(true);
-    expect(others.map((isClosed) => isClosed())).toEqual([false, false, false]);
-    expect((await fetch(`${server.url}/wallet/lookup?handle=creator`)).status).toBe(200);
-  });
+  it.each([
+    ["ASCII", "x".repeat(16_000_000)],
+    ["other characters", "あ".repeat(5_400_000)],
+  ])(
+    "of the oldest response closes when one address waits for too many bytes, and an honest caller is served: %s",
+    async (_name, large) => {
+      // More than the system takes for a connection that nobody reads.
+      const answerLarge = answerWith(large);
+      const { api } = world.gateway;
+      const server = await serve({ maxBytesPerAddress: 40_000_000 }, (request, connection) =>
+        connection.path === "/large" ? answerLarge() : api.fetch(request, connection),
+      );
+      /** Asks for the large response, and reads nothing after its start. */
+      async function ask(address: string) {
+        const socket = server.connect();
+        socket.write(`GET /large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\n\r\n`);
+        await once(socket, "readable");
+        let isClosed = false;
+        socket.once("close", () => (isClosed = true));
+        // A client that reads nothing notices the close only when it writes.
+        return () => isClosed || (socket.write("\r\n"), false);
+      }
+      const first = await ask("192.0.2.1");
+      const others = [await ask("192.0.2.1"), await ask("198.51.100.1"), await ask("192.0.2.1")];
+      await expect.poll(first).toBe(true);
+      expect(others.map((isClosed) => isClosed())).toEqual([false, false, false]);
+      expect((await fetch(`${server.url}/wallet/lookup?handle=creator`)).status).toBe(200);
+    },
+  );
 
   it("of the oldest unfinished body closes when one address sends too many", async () => {
     const server = await serve({ ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 });
@@ -157,6 +163,18 @@ describe("a connection", () => {
     await expect
       .poll(() => clients.map((isClosed) => isClosed()))
       .toEqual([...Array<boolean>(5).fill(true), ...Array<boolean>(10).fill(false)]);
+  });
+
+  it("with whole bodies that wait for their turn is closed when they are too many", async () => {
+    const server = await serve(
+      { ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 },
+      () => new Promise(() => undefined),
+    );
+    const socket = server.connect();
+    const request =
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" + "x".repeat(60_000);
+    socket.write(request.repeat(20));
+    await expect.poll(() => socket.closed).toBe(true);
   });
 
   it("is closed by a shutdown only after its response has been read", async () => {
