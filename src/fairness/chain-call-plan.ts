@@ -56,7 +56,7 @@ export function partsOf<T>(
   return parts;
 }
 
-/** A block's calls of each use and of all. What they count for fades since `at`. */
+/** How many calls of each use, and of all, a block had at a time. They fade from then on. */
 type Counts = Partial<Record<Use | "all", { readonly calls: number; readonly at: MonotonicTime }>>;
 
 export interface Owner {
@@ -255,9 +255,9 @@ export function createChainCallPlan(needs: {
      * strangers' blocks that begin their collects one after the other would all come before a
      * collect that goes on.
      */
-    own<T>(owner: Owner, run: () => T | Promise<T>, usualCalls = 0): Promise<T> {
-      charge(owner.use, owner.parts, usualCalls);
-      return runAs({ ...owner, rankedCalls: usualCalls, turns: 0 }, run);
+    own<T>({ use, parts, signal }: Owner, run: () => T | Promise<T>, usualCalls = 0): Promise<T> {
+      charge(use, parts, usualCalls);
+      return runAs({ use, parts, signal, rankedCalls: usualCalls, turns: 0 }, run);
     },
 
     /** For the operator: what each use takes of this replica's part of the plan. */

@@ -14,16 +14,13 @@ const MAX_WAIT_MS = 5_000;
 const MAX_WAITING = 50;
 const MAX_BLOCKS = 10_000;
 
-/** What an address block has taken. */
-export type TimeShare = ReturnType<typeof createTimeShare>;
-
 /**
  * Gives each address block a share of the process's time. One block can have thousands of addresses,
  * each within its rate limit.
  */
 export function createTimeShares() {
-  const shares = createLruCache<string, TimeShare>(MAX_BLOCKS);
-  return (block: string): TimeShare => {
+  const shares = createLruCache<string, ReturnType<typeof createTimeShare>>(MAX_BLOCKS);
+  return (block: string) => {
     const known = shares.get(block);
     if (known) return known;
     const share = createTimeShare(block === TRUSTED_BLOCK);
@@ -32,6 +29,7 @@ export function createTimeShares() {
   };
 }
 
+/** The share of one address block. */
 function createTimeShare(isTrusted: boolean) {
   /** When all that the block has taken is paid for, at its share. */
   let paidAt = LONG_AGO;

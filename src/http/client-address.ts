@@ -44,7 +44,7 @@ export function createIdentifyClient(
     if (forwardedFor !== undefined && !isForwarded && remote && remote.range() !== "unicast")
       onForgottenProxy();
     const hops = forwardedFor?.split(",") ?? [];
-    /** Follows the hops, the nearest first. Strangers may send thousands: parses only some. */
+    // Strangers may send thousands of hops: this parses them from the nearest to the first outside.
     const findOutside = (isInside: typeof isProxy, first: typeof remote) => {
       let hop = first;
       while (hops.length > 0 && isInside(hop)) hop = parseHop(hops.pop()!);

@@ -22,8 +22,8 @@ export const monotonicNow = (): MonotonicTime => toTime(performance.now());
 export const addMs = (time: MonotonicTime, ms: number): MonotonicTime =>
   toTime(toNumber(time) + ms);
 
-export const earliest = (a: MonotonicTime, b: MonotonicTime): MonotonicTime => (a < b ? a : b);
-export const latest = (a: MonotonicTime, b: MonotonicTime): MonotonicTime => (a > b ? a : b);
+export const earliest = (a: MonotonicTime, b: MonotonicTime) => (a < b ? a : b);
+export const latest = (a: MonotonicTime, b: MonotonicTime) => (a > b ? a : b);
 
 /** Returns the ms from `from` to `to`; negative if `to` is earlier. */
 export const msBetween = (from: MonotonicTime, to: MonotonicTime): number =>

@@ -57,6 +57,7 @@ const LIMITS = {
 } as const satisfies Readonly<Record<string, readonly [max: number, name: string]>>;
 type Count = keyof typeof LIMITS;
 
+/** The counts of an operation that asks for nothing. */
 const NOTHING = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, 0])) as Record<
   Count,
   number
